@@ -85,20 +85,33 @@ def test_an_error_that_nobody_waits_for_is_not_reported(caplog: pytest.LogCaptur
     assert caplog.text == ""
 
 
-def test_a_caller_that_leaves_does_not_end_the_read_of_the_others_and_the_last_one_does() -> None:
+def test_a_caller_that_leaves_ends_its_read_only_and_another_one_reads_instead() -> None:
     async def main() -> None:
         reads, read = SharedReads[str](), Slow()
-        first, second = await waiting(reads, read, ["a"] * 2)
-        first.cancel()
-        await asyncio.wait([first])
-        assert read.cancelled == 0
+        first, second, third = await waiting(reads, read, ["a"] * 3)
         second.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await second
-        assert len(reads) == 0
-        again = (await waiting(reads, read, ["a"]))[0]
-        assert (read.begun, read.cancelled) == (2, 1)
+        await asyncio.wait([second])
+        assert (read.begun, read.cancelled) == (1, 0)
+        first.cancel()
+        await asyncio.wait([first, third], timeout=0.01)
+        assert (read.begun, read.cancelled, len(reads)) == (2, 1, 1)
         read.gate.set()
-        assert await again == "result 2"
+        assert await third == "result 2"
+        assert len(reads) == 0
+
+    asyncio.run(main())
+
+
+def test_the_last_caller_that_leaves_ends_the_read() -> None:
+    async def main() -> None:
+        reads, read = SharedReads[str](), Slow()
+        tasks = await waiting(reads, read, ["a"] * 2)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        assert (len(reads), read.cancelled) == (0, read.begun)
+        again = (await waiting(reads, read, ["a"]))[0]
+        read.gate.set()
+        assert await again == f"result {read.begun}"
 
     asyncio.run(main())

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -18,38 +18,48 @@ class SharedReads(Generic[T]):
     def __len__(self) -> int:
         return len(self._running)
 
-    async def get(self, key: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def get(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
         """Return the result of `read`, or of the one with this key that is in progress.
 
-        An error is raised to all callers. A read that no caller waits for any more is cancelled.
+        The first caller reads, without a task for it: most reads have no other caller. If it is cancelled, one of the
+        others reads instead. An error is raised to all callers.
         """
-        found = self._running.get(key)
-        if found is None:
-            found = self._running[key] = _Read(asyncio.create_task(read(), name="shared read"))
-            found.task.add_done_callback(lambda _: self._end(key, found))
-        found.waiting += 1
+        while (found := self._running.get(key)) is not None:
+            await found.ended()
+            if found.error is not None:
+                raise found.error
+            if found.has_result:
+                return found.result
+        found = self._running[key] = _Read()
         try:
-            if not found.task.done():
-                await found.done.wait()
+            found.result = await read()
+            found.has_result = True
+            return found.result
+        except Exception as error:
+            found.error = error
+            raise
         finally:
-            found.waiting -= 1
-            if not found.waiting and not found.task.done():
-                self._end(key, found)
-                found.task.cancel()
-        return found.task.result()
-
-    def _end(self, key: Hashable, read: _Read[T]) -> None:
-        if self._running.get(key) is read:
             del self._running[key]
-        if read.task.done() and not read.task.cancelled():
-            read.task.exception()  # if all callers have left meanwhile, no caller sees it
-        read.done.set()
+            found.end()
 
 
 class _Read(Generic[T]):
-    __slots__ = ("done", "task", "waiting")
+    """Read in progress. It may end without a result and without an error: its caller was cancelled."""
 
-    def __init__(self, task: asyncio.Task[T]) -> None:
-        self.task = task
-        self.done = asyncio.Event()
-        self.waiting = 0
+    __slots__ = ("_waiting", "error", "has_result", "result")
+    result: T
+
+    def __init__(self) -> None:
+        self.has_result = False
+        self.error: Exception | None = None
+        self._waiting: list[asyncio.Future[None]] = []
+
+    async def ended(self) -> None:
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        await future
+
+    def end(self) -> None:
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from enum import StrEnum
 from functools import partial
+from typing import Protocol
 
 from roost.api import long_texts
 from roost.api.endpoints import Caller
@@ -82,6 +82,34 @@ class SubscriptionEvent:
         return data
 
 
+class _Follower(Protocol):
+    """Reader of a talk that continues after its last changes."""
+
+    @property
+    def cursor(self) -> str | None: ...
+
+    @property
+    def is_over(self) -> bool: ...
+
+    async def read(self) -> Sequence[Change]: ...
+
+
+class _Batch:
+    """Events of a talk that were there at once. Readers of all of them continue with the same follower."""
+
+    __slots__ = ("cursor", "events", "follower", "is_answer", "is_last")
+
+    def __init__(self, changes: Sequence[Change], before: str | None, follower: _Follower) -> None:
+        events, self.cursor = list[SubscriptionEvent](), before
+        for change in changes:
+            events += [SubscriptionEvent(*event) for event in long_texts.events(change, self.cursor)]
+            self.cursor = change.cursor
+        self.events: Sequence[SubscriptionEvent] = events
+        self.follower = follower
+        self.is_answer = bool(changes) and _is_answer(changes[-1])
+        self.is_last = follower.is_over
+
+
 class CutOff(Exception):
     """A subscription ends because Roost closes: it is resumed after the next start."""
 
@@ -91,7 +119,7 @@ class Subscriptions:
 
     def __init__(self, service: AsyncAgentService) -> None:
         self._service = service
-        self._reads = SharedReads[tuple[SubscriptionEvent, ...]]()
+        self._reads = SharedReads[_Batch]()
 
     async def events(self, caller: Caller, params: SubscribeParams) -> AsyncIterator[SubscriptionEvent]:
         """Return the events of a subscription; errors of the first read are raised at once.
@@ -124,20 +152,22 @@ class Subscriptions:
 
     async def talk(self, user: str, talk_id: str, after: str | None) -> AsyncIterator[SubscriptionEvent]:
         """Yield the newest messages of a talk, or the changes after a cursor; then each change."""
-        while found := await self._reads.get((user, talk_id, after), partial(self._changes, user, talk_id, after)):
-            for event in found:
+        batch = None
+        while batch is None or not batch.is_last:
+            batch = await self._next(user, talk_id, batch.cursor if batch else after, batch, follow=True)
+            for event in batch.events:
                 yield event
-            after = found[-1].cursor
         self._check_open()
 
     async def run(self, user: str, talk_id: str, after: str | None) -> AsyncIterator[SubscriptionEvent]:
         """Yield the same until the run of the talk ends."""
-        change = None
-        async for change in self._service.stream_messages(user, talk_id, after=after):
-            for event in _of_changes([change], after):
+        batch, is_answered = None, False
+        while batch is None or not batch.is_last:
+            batch = await self._next(user, talk_id, batch.cursor if batch else after, batch, follow=False)
+            for event in batch.events:
                 yield event
-            after = change.cursor
-        if change is None or not _is_answer(change):
+            is_answered = batch.is_answer if batch.events else is_answered
+        if not is_answered:
             self._check_open()
 
     async def _until_closed(self, events: AsyncIterator[SubscriptionEvent]) -> AsyncIterator[SubscriptionEvent]:
@@ -149,25 +179,22 @@ class Subscriptions:
         if self._service.roost.context.closing:
             raise CutOff
 
-    async def _changes(self, user: str, talk_id: str, after: str | None) -> tuple[SubscriptionEvent, ...]:
-        """Wait for changes after the cursor, and return them; none if Roost closes."""
-        async with aclosing(self._service.roost.talks.follow_changes(user, talk_id, after=after)) as batches:
-            async for changes in batches:
-                if changes:
-                    return tuple(_of_changes(changes, after))
-        return ()
+    def _next(
+        self, user: str, talk_id: str, after: str | None, last: _Batch | None, *, follow: bool
+    ) -> Awaitable[_Batch]:
+        """Wait for changes after the cursor; those that have read equally far wait for the same ones."""
+        return self._reads.get((user, talk_id, after, follow), partial(self._read, user, talk_id, after, last, follow))
+
+    async def _read(self, user: str, talk_id: str, after: str | None, last: _Batch | None, follow: bool) -> _Batch:
+        follower = last.follower if last is not None else None
+        if follower is None or follower.cursor != after:  # others have read on with it
+            follower = self._service.roost.talks.follower(user, talk_id, after=after, follow=follow)
+        return _Batch(await follower.read(), after, follower)
 
 
 def _is_answer(change: Change) -> bool:
     """Return whether a run has ended with this change; an interrupted one is run again after the next start."""
     return change.message.sender is Sender.AGENT and change.message.status in (Status.COMPLETE, Status.FAILED)
-
-
-def _of_changes(changes: Iterable[Change], after: str | None) -> Iterator[SubscriptionEvent]:
-    for change in changes:
-        for cursor, content in long_texts.events(change, after):
-            yield SubscriptionEvent(cursor, content)
-        after = change.cursor
 
 
 def _json(value: object) -> str:

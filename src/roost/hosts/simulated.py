@@ -16,6 +16,7 @@ from zlib import crc32
 
 from roost.core.values.ids import Ids
 from roost.hosts import simulated_threads
+from roost.hosts.bell import HostBell
 from roost.hosts.pending import HostPending, Together
 from roost.hosts.simulated_threads import SimulatedThread
 from roost.hosts.virtual_time import VirtualClock, VirtualLoop
@@ -243,6 +244,9 @@ class SimulatedHost:
 
     def pending(self) -> HostPending[Any]:
         return HostPending()
+
+    def bell(self) -> HostBell:
+        return HostBell()
 
     def together(self) -> AbstractContextManager[object]:
         return Together()

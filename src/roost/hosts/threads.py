@@ -15,6 +15,7 @@ from typing import Any
 from weakref import WeakSet
 
 from roost.core.values.ids import Ids
+from roost.hosts.bell import HostBell
 from roost.hosts.lazy_loop import LazyLoop
 from roost.hosts.pending import PATIENCE, HostPending, Together, call_on, wake_stalled
 from roost.hosts.switch_interval import SAMPLER
@@ -248,6 +249,9 @@ class ThreadHost:
 
     def pending(self) -> HostPending[Any]:
         return HostPending()
+
+    def bell(self) -> HostBell:
+        return HostBell()
 
     def together(self) -> AbstractContextManager[object]:
         return Together()

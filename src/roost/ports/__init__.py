@@ -8,7 +8,7 @@ from __future__ import annotations
 from roost.ports.attachments import TurnAttachment
 from roost.ports.brain_context import BrainContext
 from roost.ports.brains import AsyncBrain, Brain, Brains, Chunk, is_blocking
-from roost.ports.host import Clock, Host, Loop, Pending, Pump, Tracer
+from roost.ports.host import Bell, Clock, Host, Loop, Pending, Pump, Tracer
 from roost.ports.lease import Lease
 from roost.ports.meeting import Meeting
 from roost.ports.plain import PlainMeeting, PlainTurn, TurnStopped
@@ -22,6 +22,7 @@ from roost.ports.webhooks import Poster, PostResult
 __all__ = [
     "Actions",
     "AsyncBrain",
+    "Bell",
     "Brain",
     "BrainContext",
     "Brains",

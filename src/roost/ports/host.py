@@ -47,6 +47,26 @@ class Pending(Protocol[T]):
         ...
 
 
+class Bell(Protocol):
+    """Bell that wakes one waiter again and again. The waiter clears it, then looks for news, then waits."""
+
+    def ring(self) -> None:
+        """End the current wait, or the next one. From any thread."""
+        ...
+
+    def clear(self) -> None:
+        """Forget that it was rung."""
+        ...
+
+    async def within(self, seconds: float) -> bool:
+        """Wait for at most `seconds`, unless it was rung since it was cleared; return whether it was."""
+        ...
+
+    def close(self) -> None:
+        """Release its timer."""
+        ...
+
+
 class Loop(Protocol):
     """Event loop of a worker, as other threads see it."""
 
@@ -113,6 +133,8 @@ class Host(Protocol):
     def lock(self) -> AbstractContextManager[object]: ...
 
     def pending(self) -> Pending[Any]: ...
+
+    def bell(self) -> Bell: ...
 
     def together(self) -> AbstractContextManager[object]:
         """Return a context that batches results and calls: each loop is woken once, at its end."""

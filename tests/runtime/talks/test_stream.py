@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 import roost
-from roost.core.talks.messages import Cursor, Message, Page, Sender, Status, TalkLog, at
+from roost.core.talks.messages import Change, Cursor, Message, Page, Sender, Status, TalkLog, at
 from roost.runtime.talks.stream import KEPT, TalkStream
+from tests.brains_for_tests import until
 from tests.conftest import Open, everything, settled
 
 TALK = TalkLog("talk_abcd")
@@ -103,6 +104,38 @@ def test_pages_continue_after_a_cursor_without_gap_or_repetition(service: Open) 
             cursor = page.cursor
         assert seen[-1].content == "".join(f"w{number} " for number in range(15))
         assert [message.content for message in seen if message.sender == Sender.USER] == ["hello"]
+
+    asyncio.run(main())
+
+
+def test_a_reader_in_batches_that_is_cancelled_while_it_waits_misses_nothing(service: Open) -> None:
+    gates = [asyncio.Event() for _ in range(3)]
+
+    async def gated(turn: roost.Turn) -> AsyncIterator[str]:
+        for number in range(3):
+            await until(gates[number].is_set)
+            yield f"w{number} "
+
+    own = service({"gated": gated})
+
+    async def main() -> None:
+        talk = own.create_talk_session("ann", profile="gated")
+        follower = own.roost.talks.follower("ann", talk, follow=True)
+        changes: list[Change] = []
+        await own.asynchronous.add_message("ann", talk, "hello")
+        while not changes or changes[-1].message.status is not Status.COMPLETE or changes[-1].message.seq == 1:
+            reading = asyncio.create_task(follower.read())
+            await asyncio.wait([reading], timeout=0.01)
+            if not reading.done():
+                reading.cancel()
+                await asyncio.wait([reading])
+                next((gate for gate in gates if not gate.is_set()), gates[0]).set()
+            if not reading.cancelled():
+                changes += await reading
+        follower.close()
+        assert [change.text for change in changes if change.message.seq == 1] == ["hello"]
+        assert "".join(change.text for change in changes if change.message.seq == 2) == "w0 w1 w2 "
+        assert not any(change.reset for change in changes)
 
     asyncio.run(main())
 

@@ -30,7 +30,7 @@ class Streams:
         async def first() -> AsyncIterator[bytes]:
             await self._service.get_messages(user_id, talk_id, after=after, limit=1)
             changes = self._subscriptions.talk if follow else self._subscriptions.run
-            return _sent(changes(user_id, talk_id, after), _change, "change")
+            return _encoded(changes(user_id, talk_id, after), _change, "change")
 
         return await self._response(user_id, address, first)
 
@@ -38,7 +38,7 @@ class Streams:
         """Return the events of a subscription; raise errors of the first read before anything is sent."""
 
         async def first() -> AsyncIterator[bytes]:
-            return _sent(await self._subscriptions.events(caller, params), _encoded, params.topic)
+            return _encoded(await self._subscriptions.events(caller, params), _event, params.topic)
 
         return await self._response(caller.user, caller.address, first)
 
@@ -52,10 +52,10 @@ class Streams:
         except BaseException:
             self._places.leave(user_id, address)
             raise
-        return EventStream(_ended(sent), lambda: self._places.leave(user_id, address))
+        return EventStream(sent, lambda: self._places.leave(user_id, address))
 
 
-def _encoded(found: SubscriptionEvent, kind: str) -> bytes:
+def _event(found: SubscriptionEvent, kind: str) -> bytes:
     return event(kind, found.content, found.cursor)
 
 
@@ -64,19 +64,14 @@ def _change(found: SubscriptionEvent, kind: str) -> bytes:
     return event(kind, f'{found.content[:-1]},"cursor":"{found.cursor}"}}', found.cursor)
 
 
-async def _sent(found: AsyncIterator[SubscriptionEvent], form: EventForm, kind: str) -> AsyncIterator[bytes]:
-    async for one in found:
-        yield one.encoded(form, kind)
-
-
-async def _ended(sent: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def _encoded(found: AsyncIterator[SubscriptionEvent], form: EventForm, kind: str) -> AsyncIterator[bytes]:
     """Yield the events, and one for the end. The status is already sent, so an error is the last event.
 
     A stream that ends because Roost closes has no such event, so that its client resumes it after the next start.
     """
     try:
-        async for data in sent:
-            yield data
+        async for one in found:
+            yield one.encoded(form, kind)
         yield event("end", "{}")
     except CutOff:
         return

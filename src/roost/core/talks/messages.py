@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 
@@ -91,11 +91,12 @@ class TalkLog:
 
     talk_id: str
     generation: str = ""
+    mark: str = field(init=False, repr=False, compare=False)
+    """Prefix of its cursors: a part of the talk id if the store was never restored."""
 
-    @property
-    def mark(self) -> str:
-        """Return the prefix of its cursors: a part of the talk id if the store was never restored."""
-        return f"{self.talk_id[-4:]}-{self.generation}" if self.generation else self.talk_id[-4:]
+    def __post_init__(self) -> None:
+        mark = f"{self.talk_id[-4:]}-{self.generation}" if self.generation else self.talk_id[-4:]
+        object.__setattr__(self, "mark", mark)  # once: a cursor is encoded for each chunk
 
 
 @record(frozen=True, slots=True)

@@ -69,12 +69,14 @@ def joined(pieces: Iterable[Note]) -> Notes:
     return tuple(Note(channel, "".join(texts)) for channel, texts in found)
 
 
-def length(notes: Iterable[Note]) -> int:
-    return sum(len(note.text) for note in notes)
+def length(notes: Notes) -> int:
+    return sum([len(note.text) for note in notes]) if notes else 0  # without notes, no generator either
 
 
 def after(notes: Notes, read: int) -> Notes:
     """Return the notes after the first `read` characters."""
+    if not notes:
+        return notes
     found = []
     for note in notes:
         if read < len(note.text):
@@ -85,6 +87,8 @@ def after(notes: Notes, read: int) -> Notes:
 
 def until(notes: Notes, read: int) -> Notes:
     """Return the first `read` characters of the notes."""
+    if not notes:
+        return notes
     found = []
     for note in notes:
         if read > 0:

@@ -14,7 +14,7 @@ from roost.core.talks import side_channels as notes
 from roost.core.talks.messages import Cursor, Message, Page, Status, TalkLog
 from roost.core.talks.runs import Claimed, Halted, Loaded, Opened, Posted, TalkUpdate
 from roost.core.talks.talk import Talk
-from roost.ports import Host, Pending
+from roost.ports import Bell, Host
 from roost.runtime.talks.live_text import LiveText
 
 KEPT, MOST = 1_000, 2_000
@@ -53,7 +53,7 @@ class LiveTalk:
         self.touched = False
         self.used = host.clock.monotonic()
         self.answer: LiveText | None = None
-        self.waiters: list[Pending[None]] = []
+        self.waiters: list[Bell] = []
         self.nothing_new: Page | None = None
         self.needed = 1 << 62
         """Number of the oldest message that waits for an answer: it and all later ones stay in RAM."""
@@ -175,9 +175,10 @@ class LiveTalk:
         waiters = self.waiters
         while waiters:
             try:
-                waiters.pop().set(None)
+                bell = waiters.pop()
             except IndexError:
                 return
+            bell.ring()
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -225,8 +226,10 @@ class LiveTalk:
         with self._lock:
             if cursor.revision < self._floor:
                 return None
-            start = bisect_right(self._changes, (cursor.revision, 1 << 62))
-            numbers = {seq for _, seq in self._changes[start:] if seq > cursor.position}
+            numbers = set[int]()
+            if cursor.revision < self.revision:
+                start = bisect_right(self._changes, (cursor.revision, 1 << 62))
+                numbers = {seq for _, seq in self._changes[start:] if seq > cursor.position}
             answer = self.answer
             if answer is not None and answer.message is not None and cursor.position < answer.message.seq:
                 seq = answer.message.seq
@@ -333,16 +336,17 @@ class LiveTalk:
 
         It is the newest revision, unless a message of an earlier page has changed since.
         """
+        if not cursor.target:
+            return self.revision
         start = bisect_right(self._changes, (cursor.target, 1 << 62))
-        if cursor.target and any(seq <= cursor.position for _, seq in self._changes[start:]):
-            return cursor.target
-        return self.revision
+        return cursor.target if any(seq <= cursor.position for _, seq in self._changes[start:]) else self.revision
 
     def _with_live_text(self, messages: list[Message]) -> tuple[Message, ...]:
         answer = self.answer
         if answer is None or answer.message is None:
             return tuple(messages)
-        return tuple(answer.so_far() if m.seq == answer.message.seq else m for m in messages)
+        seq = answer.message.seq
+        return tuple([answer.so_far() if m.seq == seq else m for m in messages])
 
     def _cursor(self, shown: tuple[Message, ...], before: Cursor | None = None) -> Cursor:
         """Return the cursor of a reader that was shown these messages. `before`: its previous cursor."""

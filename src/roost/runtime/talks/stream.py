@@ -32,8 +32,9 @@ class TalkStream:
             text, noted, reset = self._added(message)
             self._remember(message)
             whole = number == len(new) and not reached.target
-            cursor = reached if whole else self._between(start, reached, message.seq)
-            yield Change(message, text, self._with_position(cursor).encode(self._log), reset, noted)
+            cursor = self._with_position(reached if whole else self._between(start, reached, message.seq))
+            encoded = page.cursor if cursor is reached else cursor.encode(self._log)
+            yield Change(message, text, encoded, reset, noted)
 
     def _added(self, message: Message) -> tuple[str, Notes, bool]:
         known, (seq, read, noted) = self._seen.get(message.seq), self._partial

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
+from contextlib import closing
 
 from roost.core.talks.messages import MOST, PAGE, Change, Cursor, Page, TalkLog, stale
 from roost.core.talks.search import LIMIT, SearchPage
 from roost.core.values import checks
 from roost.core.values.traits import reads
 from roost.errors import Invalid, Unavailable
-from roost.ports import Pending
+from roost.ports import Bell
 from roost.runtime.context import RuntimeContext
 from roost.runtime.handlers.talks.remote import TalksElsewhere
 from roost.runtime.talks.live_talk import LiveTalk
@@ -80,24 +81,24 @@ class TalkReading:
             raise stale(after)
         return live.since(cursor, limit) or await self._since(live, cursor, limit)
 
-    async def _next(self, user_id: str, talk_id: str, cursor: str, follow: bool) -> Page:
+    async def _next(self, user_id: str, talk_id: str, cursor: str, bell: Bell, *, follow: bool) -> Page:
         """Return what is new since the cursor; waits for it while something runs, and with `follow` without end."""
         while True:
-            page, is_gone = await self._wait(user_id, talk_id, cursor, follow)
+            page, is_gone = await self._wait(user_id, talk_id, cursor, bell, follow=follow)
             cursor = page.cursor
             if is_gone:
                 continue  # the next look says that it does not exist, or loads it again
             if page.messages or self.closed or not (page.running or follow):
                 return page
 
-    async def _wait(self, user_id: str, talk_id: str, cursor: str, follow: bool) -> tuple[Page, bool]:
+    async def _wait(self, user_id: str, talk_id: str, cursor: str, bell: Bell, *, follow: bool) -> tuple[Page, bool]:
         """Wait once, for a bounded time, while something runs or with `follow`.
 
         Return the changes since the cursor, and whether the talk in RAM is gone.
         """
         try:
             live = await self._talks.get(user_id, talk_id)
-            await self._bell(live, cursor, SLOW_LOOK, follow=follow)
+            await self._listen(live, cursor, bell, follow=follow)
             if live.missed:
                 live = await self._talks.get(user_id, talk_id)
             return await self._look(live, cursor, MOST), live.gone
@@ -114,9 +115,11 @@ class TalkReading:
                 return Page((), cursor, running=False)
             raise
 
-    async def _bell(self, live: LiveTalk, cursor: str, seconds: float, *, follow: bool = True) -> None:
+    async def _listen(
+        self, live: LiveTalk, cursor: str, bell: Bell, *, follow: bool, seconds: float = SLOW_LOOK
+    ) -> None:
         """Wait for news after the cursor, for at most these seconds."""
-        bell: Pending[None] = self._context.host.pending()
+        bell.clear()
         live.waiters.append(bell)  # listen first, then look, then wait
         try:
             if not live.has_news(Cursor.decode(cursor, live.log)) and (live.running or follow) and not self.closed:
@@ -132,45 +135,33 @@ class TalkReading:
         A page without messages says that only `running` has changed.
         """
         page = await self.get_messages(user_id, talk_session_id, after=after, limit=limit)
-        while True:
-            yield page
-            running, is_news = page.running, False
-            while not is_news:
-                if self.closed:
-                    return
-                page, is_gone = await self._wait(user_id, talk_session_id, page.cursor, True)
-                is_news = bool(page.messages) or (page.running != running and not is_gone)
+        with closing(self._context.host.bell()) as bell:
+            while True:
+                yield page
+                running, is_news = page.running, False
+                while not is_news:
+                    if self.closed:
+                        return
+                    page, is_gone = await self._wait(user_id, talk_session_id, page.cursor, bell, follow=True)
+                    is_news = bool(page.messages) or (page.running != running and not is_gone)
 
     async def stream_messages(
         self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
     ) -> AsyncIterator[Change]:
         """Yield what exists, then each piece as it is written. Waits; ends with the run, or never with `follow`."""
         # No generator inside of this one: a plain thread that gets a Ctrl-C while it waits could not close it.
-        page, pieces = await self._opened(user_id, talk_session_id, after)
-        while True:
-            for change in pieces.of(page):
-                yield change
-            if self._is_over(page, follow):
-                return
-            page = await self._next(user_id, talk_session_id, page.cursor, follow)
+        with closing(self.follower(user_id, talk_session_id, after=after, follow=follow)) as follower:
+            while True:
+                for change in await follower.read():
+                    yield change
+                if follower.is_over:
+                    return
 
-    async def follow_changes(
-        self, user_id: str, talk_session_id: str, *, after: str | None = None
-    ) -> AsyncGenerator[tuple[Change, ...], None]:
-        """Yield the same without end, in batches: all that is there at once. A batch may be empty."""
-        page, pieces = await self._opened(user_id, talk_session_id, after)
-        while True:
-            yield tuple(pieces.of(page))
-            if self._is_over(page, follow=True):
-                return
-            page = await self._next(user_id, talk_session_id, page.cursor, follow=True)
-
-    async def _opened(self, user_id: str, talk_session_id: str, after: str | None) -> tuple[Page, TalkStream]:
-        page = await self.get_messages(user_id, talk_session_id, after=after, limit=MOST if after else PAGE)
-        return page, TalkStream(TalkLog(talk_session_id, self._context.store.generation), after)
-
-    def _is_over(self, page: Page, follow: bool) -> bool:
-        return not (page.running or page.more_after or follow) or self.closed
+    def follower(
+        self, user_id: str, talk_session_id: str, *, after: str | None = None, follow: bool = False
+    ) -> TalkFollower:
+        """Return a reader of the same changes, in batches."""
+        return TalkFollower(self, self._context, user_id, talk_session_id, after, follow)
 
     @reads
     async def search(
@@ -226,7 +217,61 @@ class TalkReading:
         return Page(tuple(messages), onward.encode(live.log), live.running, more_after=more)
 
 
-def _unlisten(live: LiveTalk, bell: Pending[None]) -> None:
+class TalkFollower:
+    """Changes of a talk in batches: all that is there at once.
+
+    Used by one caller at a time, which may be cancelled while it waits; the next one gets the changes.
+    """
+
+    __slots__ = ("_bell", "_context", "_follow", "_is_last", "_page_cursor", "_reading", "_stream", "_whose", "cursor")
+
+    def __init__(
+        self, reading: TalkReading, context: RuntimeContext, user_id: str, talk_id: str, after: str | None, follow: bool
+    ) -> None:
+        self._reading = reading
+        self._context = context
+        self._whose = user_id, talk_id
+        self._bell = context.host.bell()
+        self._stream: TalkStream | None = None
+        self._page_cursor = ""
+        """Cursor of the last page."""
+        self._follow = follow
+        self.cursor = after
+        """Cursor of the last change."""
+        self._is_last = False
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether no changes follow the last ones."""
+        return self._is_last or self._reading.closed
+
+    async def read(self) -> tuple[Change, ...]:
+        """Return the next changes; wait until there are some. None at the end, when `is_over`."""
+        while True:
+            page = await self._next_page()  # from here on nothing waits: a call that was cancelled has read nothing
+            stream = self._stream
+            if stream is None:
+                log = TalkLog(self._whose[1], self._context.store.generation)
+                self._stream = stream = TalkStream(log, self.cursor)
+            self._page_cursor = page.cursor
+            changes = tuple(stream.of(page))
+            self._is_last = not (page.running or page.more_after or self._follow)
+            if changes:
+                self.cursor = changes[-1].cursor
+            if changes or self.is_over:
+                return changes
+
+    async def _next_page(self) -> Page:
+        if self._stream is None:
+            limit = MOST if self.cursor else PAGE
+            return await self._reading.get_messages(*self._whose, after=self.cursor, limit=limit)
+        return await self._reading._next(*self._whose, self._page_cursor, self._bell, follow=self._follow)
+
+    def close(self) -> None:
+        self._bell.close()
+
+
+def _unlisten(live: LiveTalk, bell: Bell) -> None:
     try:
         live.waiters.remove(bell)
     except ValueError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -265,7 +266,8 @@ class Talks(TalkBranches, TalkReading, TalkTranscripts, TalkAttachments):
         try:
             live = await self._talks.get(user_id, talk_id)
             if after is not None and wait > 0:
-                await self._bell(live, after, wait)
+                with closing(self._context.host.bell()) as bell:
+                    await self._listen(live, after, bell, follow=True, seconds=wait)
             live = await self._talks.get(user_id, talk_id)
             return page_to_json(await self._read(live, after, before, limit))
         except (RoostError, TalkElsewhere):  # the other node finds out by the store
