@@ -133,13 +133,16 @@ class House:
             service.mail.delete("bob", mail.mail_id)
 
     def snapshot(self) -> list[Any]:
-        """Return everything of ann's that another user might change."""
+        """Return everything of ann's that another user might change.
+
+        The inbox is without posts of the meeting: participants repeat what nobody has confirmed. Its view is there.
+        """
         service, ids = self.served.service, {kind: pairs[0][0] for kind, pairs in self.ids.items()}
         agent = service.agents.get("ann", HERS)
         return [
             [(talk.talk_session_id, talk.title) for talk in service.list_sessions("ann")],
             service.get_messages("ann", ids["talk"]).messages,
-            (agent.state, agent.config, service.agents.inbox("ann", HERS)),
+            (agent.state, agent.config, [one for one in service.agents.inbox("ann", HERS) if one.kind != "meeting"]),
             (service.agents.memories("ann", HERS), service.agents.history("ann", HERS)),
             (service.tasks.list("ann"), service.schedules.list("ann"), service.events.history("ann")),
             (service.mail.inbox("ann"), service.mail.sent("ann"), service.mail.inbox("ann", f"agent:{HERS}")),

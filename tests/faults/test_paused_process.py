@@ -15,7 +15,6 @@ import psycopg
 import pytest
 
 import roost
-from roost.stores.postgres import Postgres
 from tests.conftest import ENVIRONMENT, QUICK, eventually, everything, settled
 from tests.forks import Popen
 from tests.servers import fresh_store
@@ -92,7 +91,7 @@ def test_one_that_was_replaced_while_it_was_paused_writes_nothing(postgres: str)
         with psycopg.connect(url, autocommit=True) as admin:  # as the network does, when it cuts off a machine
             mine = "pid <> pg_backend_pid() AND datname = current_database()"
             cut = admin.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {mine}".encode())
-            assert len(cut.fetchall()) > Postgres.writers + Postgres.readers
+            assert len(cut.fetchall()) > 2, "its lock, a writer and a reader; others connect when they are needed"
         with roost.open(url, brains={"slow": slow, "worker": worker}, limits=QUICK) as service:
             settled(service, "ann", talk)
             eventually(lambda: not service.agents.get("ann", "d").queue_depth, 30)

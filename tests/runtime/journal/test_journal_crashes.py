@@ -104,6 +104,7 @@ async def decided(service: AsyncAgentService, ledger: Ledger, self_checking: boo
             continue
         assert asked.kind == ("step" if asked.tool == "thank" else "unknown")
         assert asked.tool == "thank" or not self_checking, "the tool itself knows"
+        assert asked.run_id is not None
         key = next(one for one in await _keys(service, asked.run_id, asked.step))
         if asked.tool == "thank":
             await insist(partial(service.approvals.answer, "ann", asked.approval_id, '"thanks"'))
