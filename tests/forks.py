@@ -30,7 +30,7 @@ from types import ModuleType
 from typing import Any, AnyStr, Generic, Literal, NoReturn, TextIO
 
 import roost
-from roost.ui.live import digest
+from roost.ui.messages import digest
 
 ROOT = Path(__file__).parents[1]
 SOURCE = Path(roost.__file__).parents[1]

@@ -82,7 +82,7 @@ def test_a_signal_ends_it(number: int) -> None:
 
 
 def test_each_has_its_own_random_numbers() -> None:
-    program = "import random; from roost.ui.live.digest import PROCESS; print(PROCESS, random.random())"
+    program = "import random; from roost.ui.messages.digest import PROCESS; print(PROCESS, random.random())"
     told = [forks.run(python(program), capture_output=True, text=True, check=True).stdout.split() for _ in range(2)]
     assert not set(told[0]) & set(told[1])
 

@@ -55,7 +55,7 @@ def test_the_wheel_has_the_command_the_pages_and_the_docs_of_the_guide(installed
     assert run(installed, "roost", "--version").startswith("roost ")
     assert "/docs/" in run(installed, "python", "-c", GUIDE)
     files = {str(file.relative_to(Path(where).parent)) for file in (Path(where).parent / "ui").rglob("*")}
-    assert {"ui/logo.svg", "ui/style.css", "ui/live/list.js", "ui/compose/compose.html"} <= files
+    assert {"ui/logo.svg", "ui/style.css", "ui/messages/list.js", "ui/compose/compose.html"} <= files
     assert {"roost.mjs", "roost.d.mts"} <= {file.name for file in (Path(where).parent / "client/javascript").iterdir()}
 
 

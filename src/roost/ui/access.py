@@ -10,7 +10,7 @@ import streamlit as st
 from roost.connections.connections import Connections
 from roost.errors import Unavailable
 from roost.service import AgentService
-from roost.ui.live.views import Views
+from roost.ui.messages.views import Views
 from roost.ui.shell.visit import Visit
 
 Identify = Callable[[Mapping[str, str]], str | None]

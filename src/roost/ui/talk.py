@@ -25,11 +25,11 @@ from roost.ui.approvals import pending
 from roost.ui.compose import element as input_element
 from roost.ui.design import components
 from roost.ui.first_visit import cards, connect_model, guide_actions
-from roost.ui.live import element
-from roost.ui.live.approval_cards import CARDS, approval_cards
-from roost.ui.live.digest import digest
-from roost.ui.live.views import Views
 from roost.ui.message_sender import MessageSender
+from roost.ui.messages import element
+from roost.ui.messages.approval_cards import CARDS, approval_cards
+from roost.ui.messages.digest import digest
+from roost.ui.messages.views import Views
 from roost.ui.sidebar import importing, menu, sidebar
 from roost.ui.sidebar.sidebar import Draft
 from roost.ui.talk_reader import TalkReader

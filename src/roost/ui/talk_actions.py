@@ -13,8 +13,8 @@ from roost.service import AgentService
 from roost.ui import dialogs, page_url
 from roost.ui.approvals import pending
 from roost.ui.compose.element import Outgoing
-from roost.ui.live.approval_cards import ALWAYS, APPROVE, DECLINE
 from roost.ui.message_sender import MessageSender
+from roost.ui.messages.approval_cards import ALWAYS, APPROVE, DECLINE
 from roost.ui.sidebar import importing, search
 from roost.ui.talk_reader import TalkReader
 

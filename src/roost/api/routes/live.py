@@ -31,9 +31,9 @@ from roost.core.meetings.view.shown import MeetingView
 from roost.core.talks.messages import Message, Page, Status
 from roost.errors import Invalid, NotFound, RoostError, StaleCursor
 from roost.service import AsyncAgentService
-from roost.ui.live.approval_cards import CARDS, approval_cards
-from roost.ui.live.digest import TALKS, digest
-from roost.ui.live.views import MessageView, Views
+from roost.ui.messages.approval_cards import CARDS, approval_cards
+from roost.ui.messages.digest import TALKS, digest
+from roost.ui.messages.views import MessageView, Views
 
 log = logging.getLogger("roost.api.live")
 

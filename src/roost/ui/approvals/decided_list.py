@@ -9,7 +9,7 @@ import streamlit as st
 from roost.core.journal.approvals import Approval, Decision, folded, shown_name
 from roost.ui.approvals import origin
 from roost.ui.design import components
-from roost.ui.live.approval_cards import verdict
+from roost.ui.messages.approval_cards import verdict
 from roost.ui.shell import navigation
 from roost.ui.shell.navigation import Route
 from roost.ui.shell.url_choice import BEFORE

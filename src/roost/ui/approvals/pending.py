@@ -5,7 +5,7 @@ from __future__ import annotations
 from roost.core.journal.approvals import Approval
 from roost.errors import RoostError, public
 from roost.service import AgentService
-from roost.ui.live.approval_cards import ALWAYS, APPROVE
+from roost.ui.messages.approval_cards import ALWAYS, APPROVE
 from roost.ui.talk_reader import TalkReader
 
 NEWEST = 200

@@ -12,8 +12,8 @@ from roost.ui.approvals import origin, pending
 from roost.ui.approvals.pending import ANSWER
 from roost.ui.callbacks import uninterrupted
 from roost.ui.design import components
-from roost.ui.live.approval_cards import ALWAYS, APPROVE, DECLINE, labels
-from roost.ui.live.argument_table import argument_table
+from roost.ui.messages.approval_cards import ALWAYS, APPROVE, DECLINE, labels
+from roost.ui.messages.argument_table import argument_table
 from roost.ui.shell import actions, navigation
 from roost.ui.shell.navigation import Route
 from roost.ui.shell.url_choice import BEFORE

@@ -12,7 +12,7 @@ from urllib.parse import quote
 from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Message, Sender, Status
 from roost.core.talks.side_channels import LEFT_OUT, Channel, Notes, waited_for
-from roost.ui.live.tool_cards import result_cards, tool_cards
+from roost.ui.messages.tool_cards import result_cards, tool_cards
 from roost.ui.rendering.blocks import Blocks
 from roost.ui.text import file_size, sentence
 

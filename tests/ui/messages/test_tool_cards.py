@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.core.talks.side_channels import answered, called
-from roost.ui.live.tool_cards import SHOWN, result_cards, tool_cards
+from roost.ui.messages.tool_cards import SHOWN, result_cards, tool_cards
 
 VALUES = st.recursive(st.none() | st.integers() | st.text(max_size=20), lambda inner: st.lists(inner, max_size=3))
 

@@ -9,8 +9,8 @@ import pytest
 
 from roost.core.journal.approvals import Decision, Question, TalkApproval
 from roost.core.talks.messages import at
-from roost.ui.live.approval_cards import approval_cards
-from roost.ui.live.argument_table import argument_table
+from roost.ui.messages.approval_cards import approval_cards
+from roost.ui.messages.argument_table import argument_table
 from tests.core.journal.test_approval_questions import an_approval
 
 NASTY = '<script>alert(1)</script> ![x](http://e.example/x.png) **b** \u202eevil\u2066 "q" \x1b[31m'

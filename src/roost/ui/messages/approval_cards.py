@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from roost.core.journal.approvals import Approval, Decision, Question, TalkApproval, folded, shown_name
-from roost.ui.live.argument_table import argument_table
+from roost.ui.messages.argument_table import argument_table
 from roost.ui.rendering.escaping import escape
 
 CARDS = 200

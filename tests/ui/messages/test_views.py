@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import roost
 from roost.core.talks.attachments import Attachment
 from roost.core.talks.messages import Sender, Status
-from roost.ui.live.views import Views
+from roost.ui.messages.views import Views
 from tests.browser.brains import MARKDOWN
 
 ANSWER = roost.Message(2, Sender.AGENT, "", Status.STREAMING, datetime(2030, 1, 1, tzinfo=UTC))
