@@ -56,15 +56,15 @@
   }, { capture: true });
 
   // A run of the open page that was asked for after the click, and before the answer to it, takes the page back: go there again.
-  // The URL alone does not say that it is shown: its run may have begun, and be taken back before its end.
+  // It may have been drawn already when that run begins: it counts as shown after a while, or when it is used.
   let wanted = null; // the page that a link was clicked for, until it is shown
-  const isShown = ({ target }) => target.pathname === location.pathname && app.dataset.testScriptState === "notRunning";
-  const forget = () => { if (wanted && (isShown(wanted) || performance.now() > wanted.until)) wanted = null; };
+  const isHere = ({ target }) => target.pathname === location.pathname;
+  const forget = () => { if (wanted && (isHere(wanted) || performance.now() > wanted.until)) wanted = null; };
   addEventListener("popstate", ({ isTrusted }) => { if (isTrusted) wanted = null; }); // the back button
   for (const kind of ["pointerdown", "keydown"]) document.addEventListener(kind, forget, { capture: true, passive: true });
   const arrive = () => {
-    forget(); // it is shown, or what is shown was asked for after it was
-    if (wanted && app.dataset.testScriptState === "notRunning") {
+    if (wanted && performance.now() > wanted.until) wanted = null;
+    if (wanted && !isHere(wanted) && app.dataset.testScriptState === "notRunning") {
       const { target } = wanted;
       history.pushState({}, "", target);
       dispatchEvent(new PopStateEvent("popstate"));
@@ -96,6 +96,7 @@
   const app = find("stApp");
   let away = false;
   let drawing = false;
+  let staying; // the timer after which the wanted page counts as shown
 
   const isLost = () => app.dataset.testConnectionState !== "CONNECTED";
   const tell = async () => {
@@ -125,8 +126,11 @@
       greet(); // not earlier: before the page is redrawn, messages are not received
     }
     drawing = script === "running";
-    forget();
-    if (wanted && !drawing) setTimeout(arrive, 300);
+    clearTimeout(staying);
+    if (wanted && !drawing) {
+      if (isHere(wanted)) staying = setTimeout(forget, 2_000);
+      else setTimeout(arrive, 300);
+    }
   };
   new MutationObserver(look).observe(app, { attributes: true });
 

@@ -18,7 +18,7 @@ const watchers = new WeakMap(); // one watcher per element, over all its runs
 
 export default function (component) {
   const root = component.parentElement;
-  if (!watchers.has(root)) watchers.set(root, new Watcher());
+  if (!watchers.has(root)) watchers.set(root, new Watcher(root));
   const watcher = watchers.get(root);
   watcher.update(component);
   return () => { if (!root.isConnected) watcher.close(); };
@@ -47,11 +47,12 @@ const isHere = ({ path, query }) => {
 const sorted = (query) => JSON.stringify(query.map((part) => JSON.stringify(part)).sort());
 
 class Watcher {
-  constructor() {
+  constructor(root) {
+    this.root = root;
     this.known = {}; // what the server has said, by name
     this.pause = 100;
     this.poll = setInterval(() => {
-      if (!this.isLive && !document.hidden && !mustWait()) this.ask(`poll ${Date.now()}`);
+      if (!this.isLive && !document.hidden && this.root.isConnected && !mustWait()) this.ask(`poll ${Date.now()}`);
     }, POLL);
     this.shown = () => this.check();
     document.addEventListener("visibilitychange", this.shown); // a hidden tab is drawn when it is looked at again
@@ -66,6 +67,7 @@ class Watcher {
     this.trigger = setTriggerValue;
     this.drawn = data.drawn;
     this.place = data.place;
+    disturb(); // the inputs are given their new values after this
     clearTimeout(this.later);
     if (data.every) this.later = setTimeout(() => { this.known.later = Date.now(); this.check(); }, data.every * 1000);
     const watch = JSON.stringify({ watch: data.watch ?? {} });
@@ -103,7 +105,7 @@ class Watcher {
 
   check() {
     const wanted = Object.values(this.known).join(" ");
-    if (!this.isLive || this.isClosed || document.hidden || (this.drawn === wanted && isHere(this.place))) return;
+    if (!this.isLive || this.isClosed || !this.root.isConnected || document.hidden || (this.drawn === wanted && isHere(this.place))) return;
     clearTimeout(this.again);
     if (mustWait()) {
       this.again = setTimeout(() => this.check(), SOON);
