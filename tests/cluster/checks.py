@@ -116,7 +116,8 @@ def check_readers(load: Load) -> None:
             differ = {
                 seq: (reader.texts.get(seq), text) for seq, text in shown.items() if reader.texts.get(seq) != text
             }
-            assert (differ, reader.texts.keys()) == ({}, shown.keys()), f"read on {node.name}"
+            assert differ == {}, f"read on {node.name}"
+            assert reader.texts.keys() == shown.keys(), f"read on {node.name}"
 
 
 def check_meeting(load: Load) -> None:

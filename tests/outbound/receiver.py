@@ -31,16 +31,22 @@ class Receiver:
             lines = head.decode().split("\r\n")
             headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
             while len(body) < int(headers.get("content-length", 0)):
-                body += connection.recv(65_536)
+                body += _received(connection)
             self.requests.append(({**headers, ":line": lines[0]}, body))
             self.answer(connection)
 
 
 def _until(connection: socket.socket, mark: bytes) -> tuple[bytes, bytes, bytes]:
     read = b""
-    while mark not in read and (piece := connection.recv(65_536)):
-        read += piece
+    while mark not in read:
+        read += _received(connection)
     return read.partition(mark)
+
+
+def _received(connection: socket.socket) -> bytes:
+    if not (piece := connection.recv(65_536)):
+        raise ConnectionResetError("the sender has gone before the end of its request")
+    return piece
 
 
 def reply(connection: socket.socket, status: int, body: bytes = b"", *headers: str) -> None:
