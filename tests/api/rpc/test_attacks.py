@@ -39,6 +39,8 @@ requests. The tests of one attack each count real time, of 99 in 100.
 """
 MOST_MIB = 256
 """Memory that attacks cost at most: 128 MiB in `connections_mib`, and messages that are parsed."""
+FAR = "127.0.0.2"
+"""Address of those who open connection after connection: the rate of requests of an address is theirs alone."""
 DRIVER = Path(__file__).with_name("driver_answer_times.py")
 
 
@@ -66,7 +68,7 @@ class Target:
 
     def raw(self) -> socket.socket:
         """Open a WebSocket whose frames are written by hand."""
-        client = socket.create_connection(("127.0.0.1", self.running.port), 15)
+        client = socket.create_connection(("127.0.0.1", self.running.port), 15, source_address=(FAR, 0))
         lines = ["GET /rpc HTTP/1.1", f"Host: localhost:{self.running.port}", "Upgrade: websocket"]
         lines += ["Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="]
         lines += [f"{name}: {text}" for name, text in self.headers().items()]
