@@ -40,7 +40,7 @@ requests. The tests of one attack each count real time, of 99 in 100.
 MOST_MIB = 256
 """Memory that attacks cost at most: 128 MiB in `connections_mib`, and messages that are parsed."""
 FAR = "127.0.0.2"
-"""Address of those who open connection after connection: the rate of requests of an address is theirs alone."""
+"""Address of attackers that open many connections: they use up the rate of requests of this address only."""
 DRIVER = Path(__file__).with_name("driver_answer_times.py")
 
 
